@@ -101,7 +101,9 @@ static enum hv_status check_operands(const struct hv_cost *k, struct hv_err *err
 {
     const struct hv_model *m = k->own.model;
     if (m->kind != HV_MODEL_GRAPH || m->tensors == NULL) {
-        return hv_err_set(err, HV_ENO, "the model is no graph of operators with operands");
+        return hv_err_set(err, HV_ENO,
+                          "the operators of the model have no operands: give its file `tensors`, "
+                          "and every operator `in` and `out`");
     }
     return HV_OK;
 }

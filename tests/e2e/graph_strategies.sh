@@ -31,5 +31,5 @@ done
 expect 'layers are no operators' 1 plan -c four.json -m gpt3-125m -s optcnn
 holds 'layers are no operators: what to do' grep -q 'graph=true' err
 expect 'a graph without operands' 1 plan -c four.json -m mlp-graph -s optcnn
-holds 'a graph without operands: what is missing' grep -q 'graph of operators with operands' err
+holds 'a graph without operands: what to do' grep -q 'give its file .tensors., and every operator .in. and .out.' err
 finish

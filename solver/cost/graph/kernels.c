@@ -183,23 +183,6 @@ static void find_named(struct build *b)
 
 /* ---- which primitives run together ----------------------------------------------------------- */
 
-/* True where the result has the elements of the operand: another shape, or sums over dimensions of
- * one element. */
-static bool only_reshapes(const struct build *b, const struct hv_prim *p)
-{
-    const struct hv_shape *from = hv_prim_shape(b->prims, p->tensor[0]);
-    const struct hv_shape *to = hv_prim_shape(b->prims, p->tensor[1]);
-    int64_t n = 1, m = 1;
-    for (size_t d = 0; d < from->n_dims; d++) {
-        n *= from->size[d];
-    }
-    for (size_t d = 0; d < to->n_dims; d++) {
-        m *= to->size[d];
-    }
-    return n == m && (p->kind == HV_PRIM_RESHAPE || p->kind == HV_PRIM_TRANSPOSE ||
-                      p->kind == HV_PRIM_REDUCE);
-}
-
 /* Gradients of parameters, and what they are other shapes of: no kernel waits for their sums. */
 static void find_sums(struct build *b)
 {
@@ -213,7 +196,7 @@ static void find_sums(struct build *b)
     }
     for (uint32_t i = (uint32_t)b->g->n_ops; i-- > s->n_forward;) {
         const struct hv_prim *p = prim_of(b, i);
-        if (p->n_in == 1 && is[p->tensor[1]] && only_reshapes(b, p)) {
+        if (p->n_in == 1 && is[p->tensor[1]] && hv_prim_only_reshapes(b->prims, p)) {
             is[p->tensor[0]] = true;
         }
     }

@@ -415,12 +415,6 @@ static double way_s(struct splits *s, const struct hv_shape *shape, const struct
     return k->possible ? k->path.price : (double)INFINITY;
 }
 
-static bool is_real(enum hv_dtype t)
-{
-    return t == HV_DTYPE_F32 || t == HV_DTYPE_F16 || t == HV_DTYPE_BF16 || t == HV_DTYPE_F64 ||
-           t == HV_DTYPE_F8;
-}
-
 /* A tensor at an operator: its operand `slot`, or its result (slot = operands). */
 struct end {
     uint32_t op;
@@ -443,7 +437,7 @@ static const double *price_edge(struct splits *s, const struct end *from, const 
     const struct class_state *reader = &s->state[s->out->class_of[to->op]];
     struct hv_shape shape = hv_tensor_shape(s->g, tensor);
     double forward = reader->read_again[to->slot] ? 2 : 1;
-    bool back = is_real(tensor->dtype) && s->trained[number];
+    bool back = hv_dtype_is_real(tensor->dtype) && s->trained[number];
     double *out = hv_arena_new(s->keep, double, a->n * b->n + 1);
     for (size_t i = 0; i < a->n; i++) {
         const struct hv_layout *x = &a->split[i].layouts[from->slot];

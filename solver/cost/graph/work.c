@@ -35,12 +35,6 @@ static void take_precision(const struct hv_job *j, struct hv_tensor_graph *g,
     }
 }
 
-static bool is_real(enum hv_dtype t)
-{
-    return t == HV_DTYPE_F32 || t == HV_DTYPE_F16 || t == HV_DTYPE_BF16 || t == HV_DTYPE_F64 ||
-           t == HV_DTYPE_F8;
-}
-
 /* Gradients that go back to the stage before. */
 static void want_gradients(const struct hv__graph_work *w, struct hv_sharding_request *out)
 {
@@ -49,7 +43,7 @@ static void want_gradients(const struct hv__graph_work *w, struct hv_sharding_re
     uint32_t *wanted = hv_arena_new(arena, uint32_t, p->n_arriving + 1);
     for (size_t i = 0; i < p->n_arriving; i++) {
         bool trained = w->trained == NULL || w->trained[p->arriving[i]];
-        if (trained && is_real(p->graph.tensors[p->arriving[i]].dtype)) {
+        if (trained && hv_dtype_is_real(p->graph.tensors[p->arriving[i]].dtype)) {
             wanted[out->n_wanted++] = p->arriving[i];
         }
     }

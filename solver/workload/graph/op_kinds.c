@@ -25,6 +25,12 @@ int64_t hv_dtype_bytes(enum hv_dtype t)
     return sizes[t];
 }
 
+bool hv_dtype_is_real(enum hv_dtype t)
+{
+    return t == HV_DTYPE_F32 || t == HV_DTYPE_F16 || t == HV_DTYPE_BF16 || t == HV_DTYPE_F64 ||
+           t == HV_DTYPE_F8;
+}
+
 uint32_t hv_tensor_graph_dim(const struct hv_tensor_graph *g, const char *name)
 {
     for (uint32_t i = 0; i < g->n_dims; i++) {

@@ -166,3 +166,20 @@ uint32_t hv_prim_reshape(struct hv_prim_graph *g, uint32_t a, const struct hv_sh
     hv_prim_add(g, HV_PRIM_RESHAPE, &a, 1, shape);
     return hv_prim_last(g);
 }
+
+bool hv_prim_only_reshapes(const struct hv_prim_graph *g, const struct hv_prim *p)
+{
+    if (p->kind != HV_PRIM_RESHAPE && p->kind != HV_PRIM_TRANSPOSE && p->kind != HV_PRIM_REDUCE) {
+        return false;
+    }
+    const struct hv_shape *from = hv_prim_shape(g, p->tensor[0]);
+    const struct hv_shape *to = hv_prim_shape(g, p->tensor[1]);
+    int64_t n = 1, m = 1;
+    for (size_t d = 0; d < from->n_dims; d++) {
+        n *= from->size[d];
+    }
+    for (size_t d = 0; d < to->n_dims; d++) {
+        m *= to->size[d];
+    }
+    return n == m;
+}

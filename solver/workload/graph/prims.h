@@ -148,4 +148,8 @@ uint32_t hv_prim_reshape(struct hv_prim_graph *g, uint32_t a, const struct hv_sh
 /** Shape of a tensor. */
 const struct hv_shape *hv_prim_shape(const struct hv_prim_graph *g, uint32_t tensor);
 
+/** True where the result of a primitive of one operand has the elements of the operand: another
+ * shape or order, or sums over dimensions of one element. */
+bool hv_prim_only_reshapes(const struct hv_prim_graph *g, const struct hv_prim *p);
+
 #endif

@@ -299,22 +299,6 @@ static void name_results_by_axes(struct hv_shard_graph *g)
     }
 }
 
-/* True where the result has the elements of the operand, in another shape or order. */
-static bool keeps_elements(const struct hv_prim_graph *g, const struct hv_prim *p)
-{
-    const struct hv_shape *from = hv_prim_shape(g, p->tensor[0]);
-    const struct hv_shape *to = hv_prim_shape(g, p->tensor[1]);
-    int64_t n = 1, m = 1;
-    for (size_t d = 0; d < from->n_dims; d++) {
-        n *= from->size[d];
-    }
-    for (size_t d = 0; d < to->n_dims; d++) {
-        m *= to->size[d];
-    }
-    return n == m && (p->kind == HV_PRIM_RESHAPE || p->kind == HV_PRIM_TRANSPOSE ||
-                      p->kind == HV_PRIM_REDUCE);
-}
-
 /* The operand of an operator that only changes its shape gets the layout that follows from the
  * result's. */
 static void fix_operand(struct solve *s, const struct hv_shard_op *op)
@@ -337,8 +321,8 @@ static void fix_other_shapes(struct solve *s)
     const struct hv_shard_graph *x = &s->out->graph;
     for (size_t i = x->n_ops; i-- > s->out->n_forward;) {
         const struct hv_prim *p = &prims(s)->prims[s->out->prim_of[i]];
-        if (p->n_in == 1 && p->n_out == 1 && x->tensors[p->tensor[1]].fixed &&
-            !x->tensors[p->tensor[0]].fixed && keeps_elements(prims(s), p)) {
+        if (p->n_in == 1 && x->tensors[p->tensor[1]].fixed && !x->tensors[p->tensor[0]].fixed &&
+            hv_prim_only_reshapes(prims(s), p)) {
             fix_operand(s, &x->ops[i]);
         }
     }

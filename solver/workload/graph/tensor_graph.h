@@ -40,6 +40,7 @@ enum hv_dtype {
         HV_DTYPE_N
 };
 int64_t hv_dtype_bytes(enum hv_dtype t); /**< bytes of an element */
+bool hv_dtype_is_real(enum hv_dtype t); /**< true for floating point: such tensors have gradients */
 
 /** A tensor: inputs first, in order of the file, then results in order of the operators. */
 struct hv_tensor {
